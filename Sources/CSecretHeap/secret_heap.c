@@ -3,7 +3,8 @@
 // and only in programs of ours: in others it is not for a library to decide.
 //
 // Blocks of a power of two, each with its size in front; what is given back is wiped and kept for the next of that size. What is larger
-// than a block has a mapping of its own. OpenSSL's own secure heap, CRYPTO_secure_malloc(3), would not do: libcrypto takes from it only
+// than a block has a mapping of its own. Tables of algorithms hold no secrets and come from malloc(3): see protectfs_begin_fetch.
+// OpenSSL's own secure heap, CRYPTO_secure_malloc(3), would not do: libcrypto takes from it only
 // what it calls secret itself, which cipher contexts are not, and it can be read through /proc/PID/mem.
 #define _GNU_SOURCE
 #include "secret_heap.h"
@@ -12,15 +13,16 @@
 #include <openssl/crypto.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "secret_memory.h"
 
-enum { HEADER = 16, SMALLEST = 5, LARGEST = 15, REGION = 256 * 1024, PAGE = 4096 };
+enum { HEADER = 16, SMALLEST = 5, LARGEST = 15, REGION = 256 * 1024, PAGE = 4096, PLAIN = 1 };
 
 struct block {
-    size_t size;  // with this header
+    size_t size;  // with this header; the lowest bit, PLAIN, marks a block of malloc(3)
     struct block *next;
 };
 
@@ -74,10 +76,18 @@ static struct block *taken(size_t bytes) {
     return block;
 }
 
+// A block of malloc(3). Sizes are multiples of 16, so the lowest bit is free for PLAIN.
+static struct block *plain(size_t bytes) {
+    size_t size = (bytes + HEADER - 1) / HEADER * HEADER;
+    struct block *block = malloc(size);
+    if (block != NULL) block->size = size | PLAIN;
+    return block;
+}
+
 static void *allocate(size_t bytes, const char *file, int line) {
     (void)file, (void)line;
     if (bytes == 0 || bytes > SIZE_MAX / 2) return NULL;
-    struct block *block = taken(bytes + HEADER);
+    struct block *block = protectfs_is_fetching() ? plain(bytes + HEADER) : taken(bytes + HEADER);
     if (block == NULL) {
         errno = ENOMEM;
         return NULL;
@@ -90,6 +100,10 @@ static void release(void *memory, const char *file, int line) {
     if (memory == NULL) return;
     struct block *block = (struct block *)((char *)memory - HEADER);
     size_t size = block->size;
+    if (size & PLAIN) {
+        free(block);
+        return;
+    }
     explicit_bzero(memory, size - HEADER);
     if (size > (size_t)1 << LARGEST) {
         munmap(block, size);
@@ -109,7 +123,7 @@ static void *reallocate(void *memory, size_t bytes, const char *file, int line) 
         release(memory, file, line);
         return NULL;
     }
-    size_t room = ((struct block *)((char *)memory - HEADER))->size - HEADER;
+    size_t room = (((struct block *)((char *)memory - HEADER))->size & ~(size_t)PLAIN) - HEADER;
     if (bytes <= room) return memory;
     void *larger = allocate(bytes, file, line);
     if (larger == NULL) return NULL;

@@ -59,6 +59,14 @@ __attribute__((noinline)) void protectfs_scrub_stack(void) {
     explicit_bzero(below, sizeof below);
 }
 
+static __thread int fetches;
+
+void protectfs_begin_fetch(void) { fetches++; }
+
+void protectfs_end_fetch(void) { fetches--; }
+
+int protectfs_is_fetching(void) { return fetches > 0; }
+
 int protectfs_refuse_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 void protectfs_keep_heap_small(void) {

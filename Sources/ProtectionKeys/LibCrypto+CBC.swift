@@ -4,10 +4,7 @@ import CSecretMemory
 /// AES-256-CBC of text that comes piece by piece: EVP_CipherInit(3). It authenticates nothing, so it is only for formats of others
 /// that have a MAC beside it.
 extension LibCrypto {
-    private struct Method: @unchecked Sendable {  // libcrypto's method objects are immutable
-        let pointer: OpaquePointer?
-    }
-    private static let cbc = Method(pointer: EVP_CIPHER_fetch(nil, "AES-256-CBC", nil))
+    private static let cbc = Fetched(EVP_CIPHER_fetch(nil, "AES-256-CBC", nil))
     /// EVP_CipherUpdate(3) counts with an int.
     private static let mostAtOnce = 1 << 30
 

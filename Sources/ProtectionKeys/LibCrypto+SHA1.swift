@@ -2,10 +2,7 @@ import CLibCrypto
 
 /// PBKDF2-HMAC-SHA1, which RNCryptor's messages ask for. Nothing of ours is derived with it.
 extension LibCrypto {
-    private struct Method: @unchecked Sendable {  // libcrypto's method objects are immutable
-        let pointer: OpaquePointer?
-    }
-    private static let sha1Method = Method(pointer: EVP_MD_fetch(nil, "SHA1", nil))
+    private static let sha1Method = Fetched(EVP_MD_fetch(nil, "SHA1", nil))
 
     /// - Parameter password: fewer than 2^31 bytes, the bound of PKCS5_PBKDF2_HMAC(3).
     static func pbkdf2SHA1(

@@ -2,15 +2,12 @@ import CLibCrypto
 
 /// Digests and MACs of what comes piece by piece: EVP_DigestInit(3), EVP_MAC(3).
 extension LibCrypto {
-    private struct Method: @unchecked Sendable {  // libcrypto's method objects are immutable
-        let pointer: OpaquePointer?
-    }
-    private static let methods: [RunningDigest.Algorithm: Method] = [
-        .md5: Method(pointer: EVP_MD_fetch(nil, "MD5", nil)), .sha1: Method(pointer: EVP_MD_fetch(nil, "SHA1", nil)),
-        .sha256: Method(pointer: EVP_MD_fetch(nil, "SHA256", nil)),
-        .sha512: Method(pointer: EVP_MD_fetch(nil, "SHA512", nil)),
+    private static let methods: [RunningDigest.Algorithm: Fetched<OpaquePointer?>] = [
+        .md5: Fetched(EVP_MD_fetch(nil, "MD5", nil)), .sha1: Fetched(EVP_MD_fetch(nil, "SHA1", nil)),
+        .sha256: Fetched(EVP_MD_fetch(nil, "SHA256", nil)),
+        .sha512: Fetched(EVP_MD_fetch(nil, "SHA512", nil)),
     ]
-    private static let hmac = Method(pointer: EVP_MAC_fetch(nil, "HMAC", nil))
+    private static let hmac = Fetched(EVP_MAC_fetch(nil, "HMAC", nil))
 
     /// - Throws: `libraryFailed` also where a system's policy forbids the algorithm, as FIPS does MD5.
     static func makeDigest(_ algorithm: RunningDigest.Algorithm) throws(KeyError) -> OpaquePointer {

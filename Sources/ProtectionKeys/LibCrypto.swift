@@ -6,13 +6,20 @@ import CSecretMemory
 /// Buffers come in and go out as raw pointers so that secret bytes are never copied into Swift values.
 enum LibCrypto {
     /// Fetched once: an implicit fetch per operation costs more than sealing 4 KiB.
-    private struct Fetched<Pointer>: @unchecked Sendable {  // libcrypto's method objects are immutable
+    struct Fetched<Pointer>: @unchecked Sendable {  // libcrypto's method objects are immutable
         let pointer: Pointer
+
+        /// - Parameter fetch: must allocate nothing that later holds a key.
+        init(_ fetch: @autoclosure () -> Pointer) {
+            protectfs_begin_fetch()
+            defer { protectfs_end_fetch() }
+            pointer = fetch()
+        }
     }
-    private static let gcm = Fetched(pointer: EVP_CIPHER_fetch(nil, "AES-256-GCM", nil))
-    private static let wrapCipher = Fetched(pointer: EVP_CIPHER_fetch(nil, "AES-256-WRAP", nil))
-    private static let sha256Method = Fetched(pointer: EVP_MD_fetch(nil, "SHA256", nil))
-    private static let sha512Method = Fetched(pointer: EVP_MD_fetch(nil, "SHA512", nil))
+    private static let gcm = Fetched(EVP_CIPHER_fetch(nil, "AES-256-GCM", nil))
+    private static let wrapCipher = Fetched(EVP_CIPHER_fetch(nil, "AES-256-WRAP", nil))
+    private static let sha256Method = Fetched(EVP_MD_fetch(nil, "SHA256", nil))
+    private static let sha512Method = Fetched(EVP_MD_fetch(nil, "SHA512", nil))
 
     /// The version of the library that is loaded: its first number, and what it says of itself. The C calls are
     /// `OPENSSL_version_major` and `OpenSSL_version`.
@@ -46,7 +53,7 @@ enum LibCrypto {
     }
 
     /// HMAC-SHA256 without a key: each use copies it, which is cheaper than to look for the digest by name again.
-    private static let hmac = Fetched(pointer: unusedHMAC())
+    private static let hmac = Fetched(unusedHMAC())
 
     private static func unusedHMAC() -> OpaquePointer? {
         let method = EVP_MAC_fetch(nil, "HMAC", nil)

@@ -96,20 +96,15 @@ struct LockProofTests {
             await #expect(processExitsWith: .success) {
                 let bag = try TestKeybag(state: .unlocked)
                 let counter = try bag.keybag.transition.readStrictly().counter
-                // As on a full disk, whoever runs this.
-                signal(SIGXFSZ, SIG_IGN)
-                var limit = rlimit()
-                getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
-                var none = rlimit(rlim_cur: 0, rlim_max: limit.rlim_max)
-                setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &none)
-                let expected = DataProtectionError.because(
-                    KeybagFailure.lockUnproven(keybag: bag.directory, .unwritable(.fileTooLarge)))
-                #expect(throws: expected) { try bag.keybag.lock() }
-                #expect(bag.ringContents == [2])
-                #expect(throws: expected) { try Keybag.lock(bag.keybag.uuid) }
-                #expect(throws: expected) { try bag.keybag.evictEverything() }
-                #expect(bag.keybag.transition.read().counter == counter, "an unlock under way would go on")
-                setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+                withFiles(ofAtMost: 0) {
+                    let expected = DataProtectionError.because(
+                        KeybagFailure.lockUnproven(keybag: bag.directory, .unwritable(.fileTooLarge)))
+                    #expect(throws: expected) { try bag.keybag.lock() }
+                    #expect(bag.ringContents == [2])
+                    #expect(throws: expected) { try Keybag.lock(bag.keybag.uuid) }
+                    #expect(throws: expected) { try bag.keybag.evictEverything() }
+                    #expect(bag.keybag.transition.read().counter == counter, "an unlock under way would go on")
+                }
                 try bag.keybag.lock()
                 #expect(bag.keybag.transition.read().counter == counter + 1)
             }
@@ -119,15 +114,11 @@ struct LockProofTests {
         func unwritableArmed() async {
             await #expect(processExitsWith: .success) {
                 let bag = try TestKeybag(state: .unlocked)
-                signal(SIGXFSZ, SIG_IGN)
-                var limit = rlimit()
-                getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
-                var none = rlimit(rlim_cur: 0, rlim_max: limit.rlim_max)
-                setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &none)
-                expectError("lockUnproven") { _ = try bag.keybag.armLock(seconds: 1000) }
-                #expect(bag.ringContents == [2])
-                #expect(bag.warnings.unusual == [.lockNotPutOff(bag.directory, .fileTooLarge)])
-                setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+                withFiles(ofAtMost: 0) {
+                    expectError("lockUnproven") { _ = try bag.keybag.armLock(seconds: 1000) }
+                    #expect(bag.ringContents == [2])
+                    #expect(bag.warnings.unusual == [.lockNotPutOff(bag.directory, .fileTooLarge)])
+                }
             }
         }
 
@@ -138,17 +129,13 @@ struct LockProofTests {
                 let counter = try bag.keybag.transition.readStrictly().counter
                 let keys = try bag.openedKeys()
                 try bag.file("transition").overwrite([UInt8](repeating: 7, count: 64))
-                signal(SIGXFSZ, SIG_IGN)
-                var limit = rlimit()
-                getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
-                var none = rlimit(rlim_cur: 0, rlim_max: limit.rlim_max)
-                setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &none)
-                try bag.keybag.lock()
-                #expect(throws: DataProtectionError.self) {
-                    try bag.keybag.load(keys, seconds: nil, ifCounterIs: counter)
+                try withFiles(ofAtMost: 0) {
+                    try bag.keybag.lock()
+                    #expect(throws: DataProtectionError.self) {
+                        try bag.keybag.load(keys, seconds: nil, ifCounterIs: counter)
+                    }
+                    #expect(bag.ringContents == [2])
                 }
-                #expect(bag.ringContents == [2])
-                setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
                 expectError("lockedMeanwhile") { _ = try bag.keybag.load(keys, seconds: nil, ifCounterIs: counter) }
                 #expect(bag.ringContents == [2])
             }

@@ -49,6 +49,9 @@ import Testing
         try bed.forge([.raise(try bed.reference(path), from: .completeUntilFirstUserAuthentication, to: .complete)])
         try bed.forgeClass(of: path, .complete)
         let forged = try path.contents()
+        expectError("otherKey") {
+            _ = try QueuedRaise(LowerFile(path, flags: O_RDONLY), named: path, to: .complete, keybag: bed.keybag)
+        }
         let outcomes = try bed.keybag.performQueuedWork().map(\.outcome)
         guard outcomes.count == 1, case .failed(.because(FileFailure.otherKey)) = outcomes[0] else {
             Issue.record("\(outcomes)")
@@ -243,6 +246,37 @@ import Testing
         #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done])
         #expect(try ProtectedFileInfo(of: bed.path("first")).protectionClass == .complete)
         #expect(try bed.keybag.directory.appending("queue").names() == [])
+
+        // The tries of a note that has gone do not count for the next note with its number.
+        for _ in 0..<5 { try QueueTries(1, in: bed.keybag.directory).begin() }
+        #expect(try bed.keybag.directory.appending("queue").names() == ["1.tries"])
+        try bed.keybag.lock()
+        try ProtectedFile.create(
+            bed.path("third"), as: .completeUnlessOpen, raiseTo: .complete, keybag: bed.keybag
+        ).close()
+        try bed.enter(.unlocked)
+        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done])
+    }
+
+    /// A join that fails repeatedly notes its beginning and its failure only once.
+    @Test func aJoinThatFailsAgain() throws {
+        let bed = try FileTestBed()
+        let log = try bed.makeWhole("log", .complete, Array(repeating: 1, count: 200_000))
+        try bed.forgeJoin(try bed.makeWhole("log.segment-1", .complete, [2, 3]), to: log)
+        let number = try #require(try QueueNote.numbers(in: bed.keybag.directory).first)
+        try withFiles(ofAtMost: 100_000) {
+            for _ in 0..<4 {
+                let outcomes = try bed.keybag.performQueuedWork().map(\.outcome)
+                guard outcomes.count == 1, case .failed(.system(_, _, .fileTooLarge)) = outcomes[0] else {
+                    Issue.record("\(outcomes)")
+                    return
+                }
+                let note = try #require(try QueueNote(number, in: bed.keybag.directory, holding: false))
+                #expect(note.begun != nil && note.records.count == 3)
+            }
+        }
+        #expect(try bed.keybag.performQueuedWork().map(\.outcome) == [.done])
+        #expect(try bed.read(log) == Array(repeating: 1, count: 200_000) + [2, 3])
     }
 }
 

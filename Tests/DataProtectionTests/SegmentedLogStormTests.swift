@@ -40,7 +40,7 @@ import Testing
     /// Killed on its way into one system call after the other, then done again: nothing lost, nothing doubled.
     @Test(
         .enabled(if: StormProcess.canKillAtCalls, "there is no strace(1) here that may trace"),
-        arguments: ["pwrite64", "fsync", "fdatasync", "ftruncate", "link", "unlink"], [true, false])
+        arguments: ["pwrite64", "fsync", "fdatasync", "ftruncate", "linkat", "unlink", "unlinkat"], [true, false])
     func joinKilledAtEveryCall(_ name: String, _ hasLog: Bool) throws {
         var kills = 0
         for number in 1... where number == 1 || Effort.includes(number) {
@@ -64,7 +64,7 @@ import Testing
             #expect(try bed.names() == ["log"], "\(call)")
             #expect(bed.keybag.queuedWorkCount == 0, "\(call)")
         }
-        #expect(kills > 0 || (name == "link" && hasLog), "nothing was killed")
+        #expect(kills > 0 || (name == "linkat" && hasLog), "nothing was killed")
         print("storm, queue: segments \(hasLog ? "and" : "without") a log, at every \(name): \(kills) kills")
     }
 

@@ -36,6 +36,27 @@ import Testing
         #expect(try bed.text(bed.path("log")) == "1\n2\n3\n")
     }
 
+    /// Another user may own a directory above, and change where the path of the log leads.
+    @Test func rotationInTheOpenDirectory() throws {
+        let place = ScratchDirectory()
+        let (logs, others) = (place.path.appending("logs"), place.path.appending("others"))
+        for directory in [logs, others] {
+            try FileManager.default.createDirectory(atPath: directory.string, withIntermediateDirectories: false)
+            for name in ["log", "log.1"] { try directory.appending(name).overwrite(Array(name.utf8)) }
+        }
+        let open = try LowerDirectory(logs)
+        let own = try LowerFile(logs.appending("log"), flags: O_RDONLY)
+        let entry = DirectoryEntry("log", in: open)
+        #expect(try entry.leads(to: own))
+        try AtomicReplace.rename(logs, to: place.path.appending("moved"))
+        try AtomicReplace.rename(others, to: logs)
+        #expect(try entry.leads(to: own) && !DirectoryEntry(logs.appending("log")).leads(to: own))
+        try RotatedLog(logs.appending("log")).rotate(keeping: 2, in: open)
+        #expect(try logs.names() == ["log", "log.1"])
+        #expect(try place.path.appending("moved").names() == ["log.1", "log.2"])
+        #expect(try place.path.appending("moved/log.2").contents() == Array("log.1".utf8))
+    }
+
     @Test(arguments: [ProtectionState.locked, .beforeFirstUnlock]) func begunWhileLocked(_ state: ProtectionState)
         throws
     {

@@ -27,6 +27,23 @@ import Testing
         return (bed, queue, altered, other)
     }
 
+    @Test("A publishing or finished row without a result is damaged", arguments: [3, 4])
+    func anEndWithoutResult(_ state: Int) async throws {
+        let (bed, queue, altered, other) = try await list()
+        try queue.store.write {
+            try $0.execute(
+                sql: "UPDATE downloads SET state = ?, result = NULL WHERE id = ?",
+                arguments: [state, Data(altered.bytes)])
+        }
+        let shown = try await queue.download(altered)
+        #expect(shown.state == .failed && shown.failure?.kind == .damaged)
+        try await bed.runUntilIdle()
+        #expect(try await queue.download(other).state == .finished)
+        try await queue.cancel(altered)
+        try await queue.remove(altered)
+        #expect(try await queue.downloads().map(\.id) == [other])
+    }
+
     private static let columns = [
         "state", "activity", "priority", "position", "added", "began", "notBefore", "failures", "attempts", "received",
         "furthest", "length", "request", "resource", "failure", "result",

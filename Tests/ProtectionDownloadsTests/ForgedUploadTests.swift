@@ -69,6 +69,35 @@ import Testing
         #expect(taker.bodies.count == 4)
     }
 
+    @Test("A finished or cancelled upload is not sent after its state was set back while locked")
+    func revived() async throws {
+        let bed = try DownloadBed()
+        try bed.put(bytes, as: .complete)
+        let taker = Taker()
+        let queue = try DownloadQueue(bed.keybag, transport: taker)
+        let id = try await queue.add(request(bed)).id
+        try await queue.run(untilIdle: true)
+        #expect(try await queue.download(id).state == .finished)
+        let file = try ProtectedFile.open(bed.path("file"), .readWrite, keybag: bed.keybag)
+        try Array("written since".utf8).withUnsafeBytes { try file.write($0, at: Int64(bytes.count)) }
+        try file.close()
+        try bed.keybag.lock()
+        try queue.store.write { try $0.execute(sql: "UPDATE downloads SET state = 1, result = NULL") }
+        try bed.unlock()
+        try await queue.run(untilIdle: true)
+        let upload = try await queue.download(id)
+        #expect(upload.state == .failed && upload.failure?.message.contains("add it again") == true)
+        let cancelled = try await queue.add(request(bed)).id
+        try await queue.cancel(cancelled)
+        try bed.keybag.lock()
+        try queue.store.write {
+            try $0.execute(sql: "UPDATE downloads SET state = 1 WHERE id = ?", arguments: [Data(cancelled.bytes)])
+        }
+        try bed.unlock()
+        try await queue.run(untilIdle: true)
+        #expect(taker.bodies == [bytes])
+    }
+
     @Test("A mark is of one upload: altered, or in another row, it sends nothing, and beside it nothing counts")
     func foreignMark() async throws {
         let bed = try DownloadBed()

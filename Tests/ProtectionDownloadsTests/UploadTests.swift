@@ -112,10 +112,11 @@ final class Taker: DownloadTransport {
     }
 
     @Test(
-        "Redirected: only an answer of the server that got the file counts",
+        "An answer counts only from a server that got the file, or after a 303 within that server",
         arguments: [
             (DownloadRequest.Upload.put, 303, false, true), (.put, 303, true, false), (.post, 301, true, false),
-            (.post, 302, false, true), (.post, 302, true, false), (.post, 303, true, false), (.put, 307, false, true),
+            (.post, 301, false, false), (.post, 302, false, false), (.post, 303, false, true),
+            (.post, 302, true, false), (.post, 303, true, false), (.put, 307, false, true),
             (.put, 307, true, false), (.post, 308, true, false),
         ])
     func redirected(

@@ -82,7 +82,7 @@ import Testing
         try bed.store.delete(.account("after-first-unlock"))
         let without = try copy()
         #expect(without.done == 0 && without.withoutKey == 1)
-        #expect(try restore(isTrial: true).done == 1, "the copy of before, and none of what was deleted")
+        #expect(try restore(isTrial: true).done == 2, "the copies of before")
         try bed.store.add(
             .account("after-first-unlock"), value: secret("after-first-unlock"), accessibility: .afterFirstUnlock)
         try backup.renewKeybag(of: bed.keybag, passphrase: secret(Self.phrase), iterations: 1_000)

@@ -24,8 +24,9 @@ import Testing
         _ = try copy()
     }
 
-    private func copy(_ store: SecretStore? = nil) throws -> SecretBackupResult {
-        try (store ?? bed.store).copy(to: backup.directory, having: backup.secretsKeyNames(of: bed.keybag))
+    private func copy(_ store: SecretStore? = nil, removingDeleted: Bool = false) throws -> SecretBackupResult {
+        try (store ?? bed.store).copy(
+            to: backup.directory, having: backup.secretsKeyNames(of: bed.keybag), removingDeleted: removingDeleted)
     }
 
     private func restore() throws -> SecretBackupResult {
@@ -128,15 +129,54 @@ import Testing
         #expect(try names == ["keybag", "secrets.sqlite"], "both open: the store says which one counts")
     }
 
-    @Test("A secret that was deleted is neither in the next backup nor beside it")
+    @Test("A deleted secret stays in a backup until the caller has deleted secrets removed")
     func deleted() throws {
         try bed.store.set(strong, value: secret("new"))
         try bed.enter(.locked)
         _ = try copy()
         try bed.store.delete(strong)
         #expect(try copy().done == 1)
+        #expect(try names == ["keybag", Self.earlier, "secrets.sqlite"])
+        #expect(try restore().done == 2)
+        #expect(try other.store.text(strong) == "new")
+        #expect(try copy(removingDeleted: true).done == 1)
         #expect(try names == ["keybag", "secrets.sqlite"])
+        try other.store.delete(strong)
+        #expect(try restore().leftOut == 1, "the other one, which is there already")
+        #expect(try other.store.find().records.count == 1)
+    }
+
+    @Test("An empty store removes no secret from a backup", arguments: [false, true])
+    func emptied(removingDeleted: Bool) throws {
+        _ = try copy()
+        try bed.enter(.locked)
+        try bed.store.write { try $0.execute(sql: "DELETE FROM secrets") }
+        for _ in 0..<2 {
+            let result = try copy(removingDeleted: removingDeleted)
+            #expect(result.done == 0 && result.onlyInBackup == 2)
+        }
+        #expect(try restore().done == 2)
+    }
+
+    @Test("A secret that is now limited to this device is removed from a backup")
+    func thisDeviceOnly() throws {
+        try bed.store.set(strong, value: secret("new"), accessibility: .whenUnlockedThisDeviceOnly)
+        let result = try copy()
+        #expect(result.done == 1 && result.leftOut == 1)
         #expect(try restore().done == 1)
+    }
+
+    @Test("While locked, a row that says so, and opens, removes no copy whose class key is away")
+    func thisDeviceOnlyWhileLocked() throws {
+        try bed.enter(.locked)
+        try bed.store.delete(strong)
+        try bed.store.add(strong, value: secret("forged"), accessibility: .afterFirstUnlockThisDeviceOnly)
+        for removesDeleted in [false, true] {
+            #expect(try copy(removingDeleted: removesDeleted).leftOut == 1)
+            #expect(try names == ["keybag", "secrets.sqlite"])
+        }
+        #expect(try restore().done == 2)
+        #expect(try other.store.text(strong) == "good")
     }
 
     @Test("A store that has lost a row without saying so replaces nothing")

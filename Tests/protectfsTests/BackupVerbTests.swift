@@ -194,4 +194,44 @@ struct BackupOfDamagedSecretsTests {
         let read = try sandbox.run(["secret", "get", "--keybag", other] + name)
         #expect(read.text == "good\n" || read.text == "good", "\(read.errors)")
     }
+
+    @Test(
+        "A lost store removes no secret from a backup and prints a warning; --delete removes deleted secrets"
+    )
+    func lostStore() throws {
+        let sandbox = try CommandSandbox()
+        try sandbox.unlock()
+        func add(_ service: String) throws {
+            let words = ["secret", "add", "--service", service, "--account", "kim"]
+            #expect(try sandbox.run(words, input: Data("good".utf8)).status == 0)
+        }
+        for service in ["imap", "smtp"] { try add(service) }
+        try FileManager.default.createDirectory(atPath: sandbox.path("tree"), withIntermediateDirectories: false)
+        try sandbox.makeBackup()
+        func backUp(_ options: String...) throws -> Finished {
+            try sandbox.run(["backup", "--to", "backup", "tree"] + options)
+        }
+        func copies() throws -> String {
+            let script =
+                "import sqlite3; print(*sorted(row[0] for row in sqlite3.connect('backup/secrets.sqlite')"
+                + ".execute('SELECT service FROM secrets')))"
+            return try sandbox.shell("exec python3 -c \"$0\"", [script]).text
+        }
+        #expect(try backUp().errors == "")
+        #expect(try copies() == "imap smtp\n")
+        for lost in ["secrets/secrets.sqlite*", "secrets"] {
+            #expect(try sandbox.shell("rm -r keybag/\(lost)").status == 0)
+            for options in [[], ["--delete"]] {
+                let done = try sandbox.run(["backup", "--to", "backup", "tree"] + options)
+                #expect(done.status == 0)
+                #expect(done.errors.contains("those in the backup stay"), "\(done.errors)")
+                #expect(try copies() == "imap smtp\n")
+            }
+        }
+        try add("new")
+        #expect(try backUp().errors == "")
+        #expect(try copies() == "imap new smtp\n")
+        #expect(try backUp("--delete").errors == "")
+        #expect(try copies() == "new\n")
+    }
 }

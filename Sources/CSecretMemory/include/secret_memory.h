@@ -22,6 +22,13 @@ void protectfs_scrub_stack(void);
 // Clears this thread's vector registers, in which AES keys stay: a core dump has the registers of every thread.
 void protectfs_clear_vectors(void);
 
+// Call these around a fetch of an algorithm, EVP_CIPHER_fetch(3). The first fetch makes libcrypto build tables of about half a
+// MiB. They hold no secrets, and each page of secret memory interrupts all processors, so they are allocated with malloc(3). What
+// this thread allocates between the two calls must never hold a key.
+void protectfs_begin_fetch(void);
+void protectfs_end_fetch(void);
+int protectfs_is_fetching(void);
+
 // prctl(2) PR_SET_DUMPABLE 0: no core dump, and other processes of the user neither attach nor read /proc/PID/mem.
 // 0, or -1 with errno set.
 int protectfs_refuse_dumps(void);

@@ -14,6 +14,12 @@ package enum StandardError {
         raw("protectfs: \(kind.rawValue): \(printable(text))\n")
     }
 
+    /// The store of secrets is empty, or has gone, and a backup has some.
+    package static func warnOfNoSecrets(in backup: FilePath) {
+        line(.warning, "the keybag has no secrets; those in the backup stay")
+        line(.hint, "to restore them: protectfs restore \(quoted(backup)) --to DIR")
+    }
+
     /// Prints as it is. That nobody reads it is no reason to stop.
     package static func raw(_ text: String) {
         var text = text

@@ -101,14 +101,18 @@ package enum ExtendedAttributes {
     ///
     /// Attributes by which protectfs notes something about a file stay with that file. A directory's, its default class, is copied.
     ///
-    /// - Parameter isEssential: which names must not be lost; others are copied where the file system lets us.
+    /// - Parameters:
+    ///   - isWithoutACL: leaves the ACL out, and removes one that the target has.
+    ///   - isEssential: which names must not be lost; others are copied where the file system lets us.
     package static func copy(
-        from source: LowerFile, to target: LowerFile, isEssential: (String) -> Bool
+        from source: LowerFile, to target: LowerFile, withoutACL isWithoutACL: Bool = false,
+        isEssential: (String) -> Bool
     ) throws(DataProtectionError) {
         var names = try cNames(of: source)
         if names.contains(where: { $0.text.hasPrefix(own) }), try source.status().st_mode & S_IFMT != S_IFDIR {
             names.removeAll { $0.text.hasPrefix(own) }
         }
+        if isWithoutACL { names.removeAll { $0.text == accessACL } }
         for name in names {
             do throws(DataProtectionError) {
                 let value = try bytes(source, "fgetxattr") { fgetxattr(source.descriptor, name, $0, $1) }

@@ -3,35 +3,46 @@ import SystemPackage
 
 /// What a file carries beside its bytes: owner, mode, times, extended attributes and with them ACLs.
 package enum FileAttributes {
-    /// Copies all of them, so that a converted file differs only in its bytes.
+    /// Copies mode, times, extended attributes, ACL and, unless `keepingOwner` is false, the owner.
     ///
-    /// - Parameter keepingOwner: false: the copy belongs to the user who makes it, so it never runs as another user.
+    /// - Parameter keepingOwner: false: the copy belongs to the caller, and never runs as another user. If the source is another user's file, the
+    ///   copy also gets no ACL and no permissions for group and others, because the other user chose them. Directories keep theirs.
     package static func copy(
         from source: LowerFile, to target: LowerFile, keepingOwner: Bool = true
     ) throws(DataProtectionError) {
         let status = try source.status()
         let own = try target.status()
+        let isDirectory = status.st_mode & S_IFMT == S_IFDIR
+        // By the caller, not by the copy: a file system may give all files to one user.
+        let isOthers = !keepingOwner && !isDirectory && status.st_uid != geteuid()
         if keepingOwner, own.st_uid != status.st_uid || own.st_gid != status.st_gid {
             _ = try retrying(target.path, "fchown") { fchown(target.descriptor, status.st_uid, status.st_gid) }
         }
         // The mode comes last: a read-only file takes no attributes from an ordinary user.
-        try ExtendedAttributes.copy(from: source, to: target) { name in
+        try ExtendedAttributes.copy(from: source, to: target, withoutACL: isOthers) { name in
             name.hasPrefix("user.") || name == ExtendedAttributes.accessACL
         }
         // Directories also keep the setgid and sticky bits: they say what may be done in them.
-        let ofCopies: mode_t = status.st_mode & S_IFMT == S_IFDIR ? 0o3777 : 0o777
+        let ofCopies: mode_t = isDirectory ? 0o3777 : isOthers ? 0o700 : 0o777
         let mode = status.st_mode & (keepingOwner ? 0o7777 : ofCopies)
         _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, mode) }
         var times = [status.st_atim, status.st_mtim]
         _ = try retrying(target.path, "futimens") { futimens(target.descriptor, &times) }
     }
 
-    /// What a file that replaces another one takes over: mode and ACL always, the owner where it may.
+    /// Gives a file that replaces another one its owner, if that is allowed, and then its mode and ACL.
+    ///
+    /// If the owner changes, the file gets no ACL and no permissions for group and others: the old owner chose them, and `unprotect` trusts the
+    /// owner's choice.
     package static func inherit(from source: LowerFile, to target: LowerFile) throws(DataProtectionError) {
         let status = try source.status()
         _ = fchown(target.descriptor, status.st_uid, status.st_gid)
-        try ExtendedAttributes.copy(from: source, to: target) { $0 == ExtendedAttributes.accessACL }
-        _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, status.st_mode & 0o7777) }
+        let isOwners = try target.status().st_uid == status.st_uid
+        try ExtendedAttributes.copy(from: source, to: target, withoutACL: !isOwners) {
+            $0 == ExtendedAttributes.accessACL
+        }
+        let mode = status.st_mode & (isOwners ? 0o7777 : 0o700)
+        _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, mode) }
     }
 }
 

@@ -229,6 +229,12 @@ package struct DirectoryEntry: Sendable {
         DirectoryEntry(name.unfinished(mark), in: directory)
     }
 
+    /// Whether this is a name of the open file itself, not of a link to it.
+    package func leads(to file: LowerFile) throws(DataProtectionError) -> Bool {
+        guard let there = try directory.status(of: name) else { return false }
+        return there.isSameItem(as: try file.status())
+    }
+
     /// The numbers at the end of a name that ``beside(unfinished:)`` gives; nil for any other name.
     package var unfinishedMarks: [UInt64]? {
         let bytes = name.bytes

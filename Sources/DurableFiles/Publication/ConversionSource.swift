@@ -112,7 +112,7 @@ package final class ConversionSource {
 
     private func isNamed(_ entry: DirectoryEntry) -> Bool {
         guard let named = try? entry.directory.status(of: entry.name) else { return false }
-        return named.st_ino == before.st_ino && named.st_dev == before.st_dev
+        return named.isSameItem(as: before)
     }
 }
 
@@ -163,10 +163,10 @@ extension UnnamedFile {
     private func putBack(_ temporary: DirectoryEntry, _ source: ConversionSource) throws(DataProtectionError) {
         let directory = entry.directory
         for _ in 0..<Self.patience {
-            if try isNamed(entry) {
+            if try entry.leads(to: file) {
                 do throws(DataProtectionError) {
                     _ = try directory.exchange(temporary.name, entry.name)
-                    if try isNamed(temporary) { return }
+                    if try temporary.leads(to: file) { return }
                     // They have put something there in this very moment.
                     _ = try directory.exchange(temporary.name, entry.name)
                 } catch .system(_, _, .noSuchFileOrDirectory) {
@@ -187,11 +187,4 @@ extension UnnamedFile {
 
     /// How often to look whether the new file is back under its name, once a millisecond.
     private static let patience = 100
-
-    /// Whether that is the name of this file.
-    private func isNamed(_ entry: DirectoryEntry) throws(DataProtectionError) -> Bool {
-        guard let named = try entry.directory.status(of: entry.name) else { return false }
-        let own = try file.status()
-        return named.st_ino == own.st_ino && named.st_dev == own.st_dev
-    }
 }

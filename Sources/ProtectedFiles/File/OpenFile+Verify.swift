@@ -5,13 +5,13 @@ import ProtectionKeys
 
 /// Looking at everything without changing anything: FORMAT.md §3.7, "what a verifier answers".
 extension OpenFile {
-    /// Opens every stored chunk, a MiB at a time.
+    /// Opens every stored chunk, at most 1 MiB at a time.
     ///
     /// - Returns: false if `goOn` said so.
     package func verifyChunks(
         noting result: inout FileVerification, _ goOn: (Int64) -> Bool
     ) throws(DataProtectionError) -> Bool {
-        let text = WipedBuffer(count: Self.segment)
+        let text = WipedBuffer(piecesOf: try file.length())
         var next: UInt64? = 0
         while let first = next {
             let done: UInt64

@@ -1,3 +1,4 @@
+import ProtectionFormat
 import ProtectionKeys
 
 /// Plaintext that is needed for a moment: wiped when it goes.
@@ -9,6 +10,11 @@ package final class WipedBuffer {
         bytes = .allocate(byteCount: max(count, 1), alignment: 16)
         bytes.initializeMemory(as: UInt8.self, repeating: 0)
         self.count = count
+    }
+
+    /// For about `size` bytes in pieces: 64 KiB to 1 MiB. To zero and wipe a whole MiB takes longer than to read a small file.
+    package convenience init(piecesOf size: UInt64) {
+        self.init(count: Int(min(max(size, UInt64(ChunkLayout.large.chunkSize)), UInt64(OpenFile.segment))))
     }
 
     /// How many bytes are meant.

@@ -8,17 +8,18 @@ extension NewFile {
     /// Appends what `read` gives, from the beginning to the end. Holes take no room, and no time to read.
     ///
     /// - Parameters:
+    ///   - size: about how many bytes there are.
     ///   - holes: plaintext bytes, ascending; each is one for ``append(hole:)``.
     ///   - read: gives the plaintext bytes at an offset; 0 at the end.
-    ///   - goOn: called with the number of bytes done, after each MiB and each hole; whether to go on.
+    ///   - goOn: called with the number of bytes done, after each piece, of at most 1 MiB, and each hole; whether to go on.
     /// - Returns: how many bytes there were; nil if it was to stop.
     package func append(
-        leavingOut holes: [Range<UInt64>],
+        expecting size: UInt64, leavingOut holes: [Range<UInt64>],
         reading read: (UnsafeMutableRawBufferPointer, UInt64) throws(DataProtectionError) -> Int,
         goOn: (UInt64) throws(DataProtectionError) -> Bool
     ) throws(DataProtectionError) -> UInt64? {
         var holes = holes[...]
-        let buffer = WipedBuffer(count: OpenFile.segment)
+        let buffer = WipedBuffer(piecesOf: size)
         var done: UInt64 = 0
         while true {
             if let hole = holes.first, hole.lowerBound == done {
@@ -26,7 +27,7 @@ extension NewFile {
                 holes.removeFirst()
                 done = hole.upperBound
             } else {
-                let room = min(UInt64(OpenFile.segment), (holes.first?.lowerBound ?? .max) - done)
+                let room = min(UInt64(buffer.count), (holes.first?.lowerBound ?? .max) - done)
                 let count = try read(buffer.prefix(Int(room)), done)
                 if count == 0 { return done }
                 try append(UnsafeRawBufferPointer(buffer.prefix(count)))

@@ -56,22 +56,14 @@ extension Keybag {
         _ source: ConversionSource, to protectionClass: ProtectionClass
     ) throws(DataProtectionError) -> ConversionResult {
         let entry = source.entry
-        let seen = try HeadPair(lookingAt: source.file).head
-        guard seen.wrap.classKey.protectionClass < protectionClass else {
-            try refuseForged(seen, entry.path)
-            return .unchanged
-        }
+        if try isAtLeast(protectionClass, try HeadPair(lookingAt: source.file).head, entry.path) { return .unchanged }
         let file = try source.file.forHeads { () throws(DataProtectionError) in
             try entry.directory.file(entry.name, flags: O_RDWR, path: entry.path)
         }
         return try file.withByteLock(OpenFile.slotLock, .exclusive, waiting: LowerFile.patience) {
             () throws(DataProtectionError) in
             // Somebody may have been faster, or have put another file there, and nothing is ever lowered.
-            let now = try HeadPair(of: file).head
-            guard now.wrap.classKey.protectionClass < protectionClass else {
-                try refuseForged(now, entry.path)
-                return .unchanged
-            }
+            if try isAtLeast(protectionClass, try HeadPair(of: file).head, entry.path) { return .unchanged }
             try change(file, to: protectionClass)
             return .raised
         }
@@ -119,13 +111,13 @@ extension Keybag {
         let plain = try UnnamedFile(source.entry)
         let inHoles = state.record.holes.chunkCount * UInt64(state.layout.chunkSize)
         try source.entry.directory.requireRoom(for: size - min(size, inHoles), path)
-        let buffer = WipedBuffer(count: OpenFile.segment)
+        let buffer = WipedBuffer(piecesOf: size)
         var done: UInt64 = 0
         while done < size {
             if let hole = state.hole(at: done) {
                 done = hole.upperBound
             } else {
-                let part = buffer.prefix(Int(min(state.bytesToNextHole(from: done), UInt64(OpenFile.segment))))
+                let part = buffer.prefix(Int(min(state.bytesToNextHole(from: done), UInt64(buffer.count))))
                 let count = try open.read(into: part, at: done)
                 guard count > 0 else { throw .busy(path) }
                 try plain.file.write(UnsafeRawBufferPointer(rebasing: part[..<count]), at: done)
@@ -168,7 +160,8 @@ package struct Conversion {
         let holes = source.isSparse ? try source.file.holes(size: source.size, of: layout) : []
         try source.entry.directory.requireRoom(
             for: source.size, in: layout, leavingOut: holes, of: source.file, copy: source.entry.path)
-        let count = try new.append(leavingOut: holes) { buffer, offset throws(DataProtectionError) in
+        let count = try new.append(expecting: source.size, leavingOut: holes) {
+            buffer, offset throws(DataProtectionError) in
             try source.file.read(into: buffer, at: offset)
         } goOn: { done throws(DataProtectionError) in
             try source.requireLease()

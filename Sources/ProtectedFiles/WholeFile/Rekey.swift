@@ -52,7 +52,7 @@ extension Keybag {
             source.entry, as: protectionClass ?? head.wrap.classKey.protectionClass, layout: state.layout, keybag: self,
             carrying: origin)
         let holes = state.holes(of: state.layout)
-        let count = try new.append(leavingOut: holes) { buffer, offset throws(DataProtectionError) in
+        let count = try new.append(expecting: size, leavingOut: holes) { buffer, offset throws(DataProtectionError) in
             try open.read(into: buffer, at: offset)
         } goOn: { done throws(DataProtectionError) in
             try source.requireLease()

@@ -30,7 +30,7 @@ extension Keybag {
         let state = try open.state(.open)
         let size = state.record.size
         let new = try UnnamedFile(path.resolved())
-        let buffer = WipedBuffer(count: OpenFile.segment)
+        let buffer = WipedBuffer(piecesOf: size)
         var missing: [Range<Int64>] = []
         var (done, end) = (UInt64(0), size)
         while done < size {
@@ -39,7 +39,7 @@ extension Keybag {
                 continue
             }
             do throws(DataProtectionError) {
-                let room = min(end - done, state.bytesToNextHole(from: done), UInt64(OpenFile.segment))
+                let room = min(end - done, state.bytesToNextHole(from: done), UInt64(buffer.count))
                 let part = buffer.prefix(Int(room))
                 let count = try open.read(into: part, at: done)
                 guard count > 0 else { throw .busy(path) }

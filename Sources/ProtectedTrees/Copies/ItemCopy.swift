@@ -144,7 +144,7 @@ package struct ItemCopy {
     ) throws(DataProtectionError) {
         let directory = new.unnamed.entry.directory
         try directory.requireRoom(for: size, in: layout, leavingOut: holes, of: file, copy: new.path)
-        _ = try new.append(leavingOut: holes, reading: read) { _ throws(DataProtectionError) in true }
+        _ = try new.append(expecting: size, leavingOut: holes, reading: read) { _ throws(DataProtectionError) in true }
     }
 
     // MARK: names

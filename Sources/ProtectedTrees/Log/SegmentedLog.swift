@@ -79,15 +79,15 @@ public final class SegmentedLog: @unchecked Sendable {  // everything is only to
     public func rotate(keeping count: Int) throws(DataProtectionError) {
         try turn.withLock { isClosed throws(DataProtectionError) in
             guard !isClosed else { throw .because(FileFailure.notOpen(path, for: .write)) }
-            let directory = try LowerFile(path.directory, flags: O_RDONLY | O_DIRECTORY)
-            _ = try retrying(path.directory, "flock") { flock(directory.descriptor, LOCK_EX) }
-            defer { withExtendedLifetime(directory) {} }
+            let entry = try DirectoryEntry(path)
+            _ = try retrying(path.directory, "flock") { flock(entry.directory.descriptor, LOCK_EX) }
+            defer { withExtendedLifetime(entry) {} }
             if case .log(let file) = place {
                 place = .none
                 defer { try? file.close() }  // every line was acknowledged before
-                guard try file.lower.isNamed(path) else { return }
+                guard try entry.leads(to: file.lower) else { return }
             }
-            if OwnDirectory.exists(path) { try names.rotate(keeping: count) }
+            try names.rotate(keeping: count, in: entry.directory)
         }
     }
 

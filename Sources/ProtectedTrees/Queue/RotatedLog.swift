@@ -39,12 +39,19 @@ package struct RotatedLog {
     /// Renames each part to the next older one, up to the first age that is free; the part of age `count` goes if none is.
     ///
     /// rename(2) needs no key. Killed in the middle it leaves an age free, which the next rotation uses.
-    package func rotate(keeping count: Int) throws(DataProtectionError) {
-        let free = (1...max(count, 1)).first { !OwnDirectory.exists(path($0)) } ?? max(count, 1)
-        for age in stride(from: free, through: 1, by: -1) {
-            try AtomicReplace.rename(path(age - 1), to: path(age))
+    /// - Parameters:
+    ///   - count: how many older parts to keep, at least 1.
+    ///   - directory: the open directory of the log. Its path may lead elsewhere by now.
+    package func rotate(keeping count: Int, in directory: LowerDirectory) throws(DataProtectionError) {
+        var names: [FilePath.Component] = []
+        while names.count <= max(count, 1), let name = path(names.count).lastComponent {
+            names.append(name)
+            if try directory.status(of: name) == nil { break }
         }
-        try AtomicReplace.flushDirectory(log.directory)
+        for (newer, older) in zip(names, names.dropFirst()).reversed() {
+            try directory.rename(newer, to: older)
+        }
+        try directory.flush()
     }
 
     /// By bytes: two names that look the same can be two files.

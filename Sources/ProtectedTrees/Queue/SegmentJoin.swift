@@ -179,9 +179,11 @@ struct SegmentJoin {
     }
 
     private func remove(_ segment: LowerFile) throws(DataProtectionError) -> QueuedWorkResult.Outcome {
+        // Everything happens in one open directory: another user may own a directory above and change where the path leads.
+        let entry = try DirectoryEntry(segment.path)
         // What somebody has put there meanwhile is not the segment.
-        if try segment.isNamed(segment.path) { try AtomicReplace.remove(segment.path) }
-        try AtomicReplace.flushDirectory(segment.path.directory)
+        if try entry.leads(to: segment) { try entry.directory.remove(entry.name) }
+        try entry.directory.flush()
         return .done
     }
 }
@@ -203,15 +205,17 @@ extension LowerFile {
     /// Gives a segment the name of its log, if nothing has it.
     ///
     /// - Returns: false if something has.
+    /// - Throws: `busy` if the segment is not in the directory of its log.
     fileprivate func become(_ log: FilePath) throws(DataProtectionError) -> Bool {
-        do throws(DataProtectionError) {
-            _ = try retrying(log, "link") {
-                path.withPlatformString { path in log.withPlatformString { link(path, $0) } }
-            }
-        } catch .system(_, _, .fileExists) {
+        let entry = try DirectoryEntry(log)
+        guard let own = path.lastComponent, try DirectoryEntry(own, in: entry.directory).leads(to: self) else {
+            throw .busy(path)
+        }
+        do throws(DataProtectionError) { try entry.directory.link(self, as: entry.name) } catch {
+            guard error.errno == .fileExists else { throw error }
             return false
         }
-        try AtomicReplace.flushDirectory(log.directory)
+        try entry.directory.flush()
         return true
     }
 
@@ -260,7 +264,7 @@ extension ProtectedFile {
     fileprivate func hasSameBytes(
         from start: UInt64, count: UInt64, as other: ProtectedFile, at offset: UInt64
     ) throws(DataProtectionError) -> Bool {
-        let buffer = WipedBuffer(count: OpenFile.segment)
+        let buffer = WipedBuffer(piecesOf: count)
         var isSame = true
         try forEachSegment(from: start, count: count) { bytes, done throws(DataProtectionError) in
             let read = try other.read(into: buffer.prefix(bytes.count), at: Int64(offset + done))
@@ -275,10 +279,10 @@ extension ProtectedFile {
         from start: UInt64, count: UInt64,
         _ body: (UnsafeRawBufferPointer, UInt64) throws(DataProtectionError) -> Bool
     ) throws(DataProtectionError) {
-        let buffer = WipedBuffer(count: OpenFile.segment)
+        let buffer = WipedBuffer(piecesOf: count)
         var done: UInt64 = 0
         while done < count {
-            let wanted = Int(min(count - done, UInt64(OpenFile.segment)))
+            let wanted = Int(min(count - done, UInt64(buffer.count)))
             let read = try self.read(into: buffer.prefix(wanted), at: Int64(start + done))
             guard read > 0 else { throw .busy(path) }  // it was cut meanwhile
             guard try body(UnsafeRawBufferPointer(buffer.prefix(read)), done) else { return }

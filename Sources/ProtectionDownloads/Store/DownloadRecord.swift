@@ -53,6 +53,8 @@ struct DownloadRecord: Sendable {
         var (damage, sealed) = (values.isDamaged || state == nil || activity == nil, Sealed())
         if isOpen {
             do throws(DownloadError) { try sealed.open(values, id, store) } catch .storeDamaged { damage = true }
+            // `state` is not sealed. A row that is publishing or finished must have a sealed result.
+            if state == .publishing || state == .finished, sealed.result == nil { damage = true }
         }
         self.state = damage ? .failed : state ?? .failed
         self.activity = activity ?? .waiting
@@ -104,7 +106,7 @@ struct PublishedFile: Hashable, Sendable, Codable {
 }
 
 extension DownloadStore {
-    /// Opens and reads a request. It never changes: the same sealed bytes are not opened twice.
+    /// Opens and reads a request. The result is kept with the sealed bytes, so that the same bytes are not opened twice.
     func request(_ sealed: Data, of id: DownloadID) throws(DownloadError) -> DownloadRequest {
         if let known = requests.withLock({ $0[id] }), known.sealed == sealed { return known.request }
         let stored: StoredRequest? = try decode(sealed, .request, id)

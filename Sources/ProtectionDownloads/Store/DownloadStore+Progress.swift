@@ -116,22 +116,36 @@ extension DownloadStore {
     }
 
     /// The server has acknowledged an upload: also of one that was paused meanwhile, which would be sent again.
+    ///
+    /// Removes the mark from the request, see ``spentRequest(of:)``.
     func endUpload(_ id: DownloadID, _ file: PublishedFile) throws(DownloadError) {
         let sealed = try encode(file, .result, id)
+        // Whatever cannot be read now: that the server has the file is noted.
+        let spent = (try? spentRequest(of: id)) ?? nil
         let length = Int64(clamping: file.length)
         try write { database in
             try database.execute(
                 sql: """
                     UPDATE downloads
-                    SET state = ?, result = ?, received = ?, length = ?, failure = NULL, activity = 0, ended = ?
+                    SET state = ?, request = coalesce(?, request), result = ?, received = ?, length = ?, failure = NULL,
+                        activity = 0, ended = ?
                     WHERE id = ? AND state IN (?, ?)
                     """,
                 arguments: [
-                    DownloadState.finished.rawValue, sealed, length, length, Self.now, Data(id.bytes),
+                    DownloadState.finished.rawValue, spent, sealed, length, length, Self.now, Data(id.bytes),
                     DownloadState.queued.rawValue, DownloadState.paused.rawValue,
                 ])
             try Self.forgetCredentials(of: id, database)
         }
+    }
+
+    /// The request without its mark: if somebody sets the state of an upload that is over back while the keybag is locked, the file is not sent
+    /// again, with what it holds by then.
+    ///
+    /// - Returns: sealed; nil if the request cannot be opened.
+    func spentRequest(of id: DownloadID) throws(DownloadError) -> Data? {
+        guard let request = try record(id).request else { return nil }
+        return try encode(StoredRequest(request), .request, id)
     }
 
     /// Resets what a run that has died noted of its current activity.

@@ -151,14 +151,17 @@ extension DownloadStore {
         let now = Self.now
         // A user who resumes a download by hand does not want to wait for the next try.
         let isResumed = state == .queued
+        let spent = state == .cancelled ? try spentRequest(of: id) : nil
         try write { database in
             let there = try Self.state(of: id, database)
             guard let there else { throw DownloadError.unknownDownload(id) }
             let current = DownloadState(rawValue: there) ?? .failed
             guard states.contains(current) else { throw DownloadError.wrongState(id, current) }
             try database.execute(
-                sql: "UPDATE downloads SET state = ?, activity = 0, ended = ? WHERE id = ?",
-                arguments: [state.rawValue, state.isOver ? now : nil, Data(id.bytes)])
+                sql: """
+                    UPDATE downloads SET state = ?, request = coalesce(?, request), activity = 0, ended = ? WHERE id = ?
+                    """,
+                arguments: [state.rawValue, spent, state.isOver ? now : nil, Data(id.bytes)])
             if state == .cancelled { try Self.forgetCredentials(of: id, database) }
             guard isResumed else { return }
             try database.execute(

@@ -27,6 +27,8 @@ struct UploadTry: Sendable {
             // draft-ietf-httpapi-idempotency-key-header
             if request.upload == .post { http.headers.append(HTTPHeader("Idempotency-Key", "\"\(id)\"")) }
             do throws(HTTPError) { _ = try await transport.transfer(http, to: receiver) } catch {
+                // Another try would send what the file holds by then.
+                if receiver.isAcknowledged { return .whole }
                 try await terms.note(error, tokens)
                 return receiver.end(after: error)
             }
@@ -53,6 +55,7 @@ private final class Acknowledgement: AnswerReceiver, @unchecked Sendable {  // o
     private let id: DownloadID
     private let length: UInt64
     var end: EndOfTry?
+    private(set) var isAcknowledged = false
 
     init(_ store: DownloadStore, _ id: DownloadID, length: UInt64) {
         (self.store, self.id, self.length) = (store, id, length)
@@ -63,12 +66,13 @@ private final class Acknowledgement: AnswerReceiver, @unchecked Sendable {  // o
         guard response.acknowledgesBody else {
             // Not sent again by itself: the server that got it may have taken it.
             let host = response.url.host() ?? "another server"
-            let words = "redirected to \(host), which did not get the file: nobody says that it was taken"
+            let words = "redirected to \(host) without the file; the server did not confirm that it took the file"
             throw enough(.failedForGood(DownloadFailure(.refused, words)))
         }
         let file = PublishedFile(
             fileID: [], temporary: [], length: length, isTamperProof: false)
         try store.endUpload(id, file)
+        isAcknowledged = true
     }
 
     func receive(_ bytes: UnsafeRawBufferPointer) {}

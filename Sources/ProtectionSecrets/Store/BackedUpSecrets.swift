@@ -43,10 +43,19 @@ struct BackedUpSecrets {
         rows.append(row)
     }
 
+    private func numbers(with record: SecretRecord) -> [Int] {
+        byID[record.id, default: []] + byName[record.nameBytes, default: []]
+    }
+
     /// The rows that one table cannot have together with one of that id and name.
     func conflicting(with record: SecretRecord) -> [SecretRow] {
-        let found = Set(byID[record.id, default: []] + byName[record.nameBytes, default: []])
-        return found.sorted().map { rows[$0] }
+        Set(numbers(with: record)).sorted().map { rows[$0] }
+    }
+
+    /// The rows that conflict with none of these.
+    func rows(besides records: [SecretRecord]) -> [SecretRow] {
+        let gone = Set(records.flatMap(numbers))
+        return rows.indices.filter { !gone.contains($0) }.map { rows[$0] }
     }
 
     /// Replaces the database of that name by one with these rows; of two that conflict the later one stays.

@@ -12,6 +12,8 @@ package struct SecretBackupResult: Sendable {
     package internal(set) var leftOut = 0
     /// Those whose class key the backup has not got.
     package internal(set) var withoutKey = 0
+    /// Copies that stay in the backup because the store has no secrets.
+    package internal(set) var onlyInBackup = 0
     /// Rows that make no sense or do not open, and those that could not be brought back.
     package internal(set) var failures: [SecretError] = []
     /// Why a copy was not brought back, but an earlier one that was kept beside it.
@@ -26,15 +28,19 @@ extension SecretStore {
     /// class key the backup has not got, replaces nothing: its earlier copy stays. While its class key is not here nobody can tell whether
     /// a row opens. Then it is copied, and the copy that it replaces is kept beside it, until a later call has opened the row. So is a copy
     /// whose own class key is not here: a row that opens may be an older one, put in its secret's place while locked.
+    ///
+    /// A deleted secret cannot be told from a lost row. So copies without a row stay, unless `removesDeleted` is true.
     /// - Parameters:
     ///   - backup: the backup's directory.
     ///   - keys: those that the backup has: what nobody could ever open is not copied.
+    ///   - removesDeleted: whether to remove copies without a row. If the store has no rows, they stay.
     /// - Throws: `storeDamaged` about this store, or the copy in the backup: then nothing is replaced.
-    package func copy(to backup: LowerDirectory, having keys: SecretKeyNames) throws(SecretError) -> SecretBackupResult
-    {
+    package func copy(
+        to backup: LowerDirectory, having keys: SecretKeyNames, removingDeleted removesDeleted: Bool = false
+    ) throws(SecretError) -> SecretBackupResult {
         var result = SecretBackupResult()
         let rows = try wholeTable()
-        var copy = try SecretCopy(in: backup, of: keybag.uuid)
+        var copy = try SecretCopy(in: backup, of: keybag.uuid, removesDeleted: removesDeleted && !rows.isEmpty)
         for row in rows {
             guard let row = SecretRow(row) else {
                 result.failures.append(.storeDamaged(path, reason: "a secret holds what none of ours does"))
@@ -47,7 +53,7 @@ extension SecretStore {
                 // It may have been altered to say so.
                 guard copy.holds(row.record) else { continue }
                 switch judge(row) {
-                case .opens: break
+                case .opens: holdsUnknown(row, copy) ? copy.keep(row.record) : copy.drop(row.record)
                 case .damaged(let error):
                     result.failures.append(error)
                     copy.keep(row.record)
@@ -57,10 +63,7 @@ extension SecretStore {
                 switch judge(row) {
                 case .opens:
                     result.done += 1
-                    let replacesUnknown = copy.holds(row.record) {
-                        if case .unknown = judge($0) { true } else { false }
-                    }
-                    copy.add(row, keepingReplaced: replacesUnknown)
+                    copy.add(row, keepingReplaced: holdsUnknown(row, copy))
                 case .damaged(let error):
                     result.failures.append(error)
                     copy.keep(row.record)
@@ -73,6 +76,7 @@ extension SecretStore {
                 copy.keep(row.record)
             }
         }
+        if rows.isEmpty { result.onlyInBackup = copy.count }
         try copy.store()
         return result
     }
@@ -91,6 +95,11 @@ extension SecretStore {
         return .opens
     }
 
+    /// Whether the row conflicts with a copy whose class key is not here.
+    private func holdsUnknown(_ row: SecretRow, _ copy: SecretCopy) -> Bool {
+        copy.holds(row.record) { if case .unknown = judge($0) { true } else { false } }
+    }
+
     /// All rows. That none is missing, as far as SQLite can tell, is checked first.
     private func wholeTable() throws(SecretError) -> [Row] {
         try read { database in
@@ -106,17 +115,22 @@ extension SecretStore {
 private struct SecretCopy {
     private let backup: LowerDirectory
     private let keybag: KeybagUUID
+    private let removesDeleted: Bool
     /// As they are.
     private let copies, earlier: BackedUpSecrets
 
+    /// Rows whose copies are removed, and rows whose earlier copies are removed.
+    private var replaced: [SecretRecord] = []
+    private var verified: [SecretRecord] = []
     private var kept: [SecretRow] = []
     private var new: [SecretRow] = []
     private var earlierKept: [SecretRow] = []
     /// What rows replace that nobody could verify.
     private var displaced: [SecretRow] = []
 
-    init(in backup: LowerDirectory, of keybag: KeybagUUID) throws(SecretError) {
-        (self.backup, self.keybag) = (backup, keybag)
+    /// - Parameter removesDeleted: whether to remove copies that conflict with no row.
+    init(in backup: LowerDirectory, of keybag: KeybagUUID, removesDeleted: Bool) throws(SecretError) {
+        (self.backup, self.keybag, self.removesDeleted) = (backup, keybag, removesDeleted)
         copies = try BackedUpSecrets(Backup.secretsName, in: backup)
         earlier = try BackedUpSecrets(Backup.earlierSecretsName, in: backup)
     }
@@ -131,7 +145,8 @@ private struct SecretCopy {
     ///   one that was verified.
     mutating func add(_ row: SecretRow, keepingReplaced keepsReplaced: Bool) {
         new.append(row)
-        guard keepsReplaced else { return }
+        guard keepsReplaced else { return drop(row.record) }
+        replaced.append(row.record)
         earlierKept += earlier.conflicting(with: row.record)
         displaced += copies.conflicting(with: row.record).filter { copy in
             !copy.isSame(as: row, of: keybag) && earlier.conflicting(with: copy.record).isEmpty
@@ -144,17 +159,27 @@ private struct SecretCopy {
         earlierKept += earlier.conflicting(with: record)
     }
 
+    /// Removes the copies that conflict with this record.
+    mutating func drop(_ record: SecretRecord) {
+        replaced.append(record)
+        verified.append(record)
+    }
+
+    var count: Int { copies.rows.count }
+
     mutating func keepAll() { (kept, earlierKept) = (copies.rows, earlier.rows) }
 
     /// Stores both so that a kill at any moment leaves every copy that is kept in one of them.
     func store() throws(SecretError) {
+        let stay = removesDeleted ? kept : copies.rows(besides: replaced) + kept
+        let earlierStay = removesDeleted ? earlierKept : earlier.rows(besides: verified) + earlierKept
         // In this order: of two with one id or name the later one stays.
         if !displaced.isEmpty {
             try BackedUpSecrets.replace(
                 Backup.earlierSecretsName, in: backup, by: displaced + earlier.rows, keepsEmpty: false)
         }
-        try BackedUpSecrets.replace(Backup.secretsName, in: backup, by: kept + new, keepsEmpty: true)
+        try BackedUpSecrets.replace(Backup.secretsName, in: backup, by: stay + new, keepsEmpty: true)
         try BackedUpSecrets.replace(
-            Backup.earlierSecretsName, in: backup, by: displaced + earlierKept, keepsEmpty: false)
+            Backup.earlierSecretsName, in: backup, by: displaced + earlierStay, keepsEmpty: false)
     }
 }

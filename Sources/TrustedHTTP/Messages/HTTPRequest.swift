@@ -41,7 +41,7 @@ public struct HTTPRequest: Sendable {
     /// Ends a transfer that stays below so many bytes per second for so long.
     public var stallLimit = StallLimit()
 
-    /// Whether redirects have led to an origin that does not get the body. It stays so: what that one leads to is its choice.
+    /// Whether a redirect has dropped the body: to another origin, or by 301 or 302. A 303 within one origin does not count. Once set, it stays set.
     var hasLostBody = false
 
     /// A `GET` of that URL.

@@ -11,7 +11,8 @@ public struct HTTPResponse: Sendable {
     /// "1.1", "2".
     public let version: String
 
-    /// Whether the server that says this got the body of the request: not after a redirect to an origin that gets none.
+    /// Whether the response can confirm that the server got the body of the request. False after a redirect to another origin, or by 301 or 302,
+    /// that dropped the body.
     package let acknowledgesBody: Bool
 
     package init(status: Int, headers: [HTTPHeader], url: URL, version: String, acknowledgesBody: Bool = true) {

@@ -27,6 +27,8 @@ enum Redirect {
             next.headers.removeAll { $0.name.lowercased().hasPrefix("content-") }
         default: break
         }
+        // After a 303 the server has taken the body and names the page with the result. After a 301 or 302 that page may be a login form.
+        if request.body != nil, next.body == nil, response.status != 303 { next.hasLostBody = true }
         if from != to {
             next.identity = nil
             next.hasLostBody = request.hasLostBody || next.body == nil

@@ -4,6 +4,7 @@ struct CopySecrets: SecretVerb {
     static let configuration = CommandConfiguration(commandName: "copy-to-backup", shouldDisplay: false)
 
     @Argument var backup: PathArgument
+    @Flag var delete = false
     @OptionGroup var keybag: KeybagOption
 }
 

@@ -4,7 +4,9 @@ extension CopySecrets {
         let encoded = try SecretFile.read(0, upTo: 5 * 4096).withUnsafeBytes { Array($0) }
         guard let names = SecretKeyNames(encoded: encoded) else { throw Failure(.bug, "no list of class keys") }
         let result: SecretBackupResult
-        do throws(SecretError) { result = try store.copy(to: .inherited(backup.path), having: names) } catch {
+        do throws(SecretError) {
+            result = try store.copy(to: .inherited(backup.path), having: names, removingDeleted: delete)
+        } catch {
             guard case .storeDamaged(let path, _) = error, path != store.path else { throw error }
             throw Failure(error.exitStatus, error.message, hint: "move it away, and back up again")
         }
@@ -12,6 +14,7 @@ extension CopySecrets {
             StandardError.line(
                 .note, "\(spoken(result.leftOut, "secret")) of this device only, and so not in the backup")
         }
+        if result.onlyInBackup > 0 { StandardError.warnOfNoSecrets(in: backup.path) }
         let outcome = Outcome()
         for failure in result.failures { outcome.record(failure) }
         if result.withoutKey > 0 {

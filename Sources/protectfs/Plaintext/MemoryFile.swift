@@ -74,7 +74,7 @@ final class MemoryFile {
     }
 }
 
-/// Plaintext from its beginning to its end, in pieces of 1 MiB that are wiped afterwards.
+/// Plaintext from its beginning to its end, in pieces that are wiped afterwards.
 enum Pieces {
     /// Reads from an offset; fewer bytes than the buffer holds only at the end.
     typealias Source = (UnsafeMutableRawBufferPointer, _ offset: Int64) throws(DataProtectionError) -> Int
@@ -82,43 +82,32 @@ enum Pieces {
     static func forEach(
         of source: Source, _ body: (UnsafeRawBufferPointer) throws(DataProtectionError) -> Void
     ) throws(DataProtectionError) {
-        try withBuffer { buffer throws(DataProtectionError) in
-            var offset: Int64 = 0
-            while true {
-                let count = try source(buffer, offset)
-                if count == 0 { return }
-                try body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-                offset += Int64(count)
-            }
+        let buffer = PlaintextBuffer()
+        var offset: Int64 = 0
+        while true {
+            let count = try source(buffer.bytes, offset)
+            if count == 0 { return }
+            try body(buffer.prefix(count))
+            offset += Int64(count)
+            if count == buffer.bytes.count { buffer.grow() }
         }
     }
 
     static func areEqual(_ one: Source, _ other: Source) throws(DataProtectionError) -> Bool {
-        try withBuffer { first throws(DataProtectionError) in
-            try withBuffer { second throws(DataProtectionError) in
-                var offset: Int64 = 0
-                while true {
-                    let count = try one(first, offset)
-                    guard try other(second, offset) == count,
-                        memcmp(first.baseAddress!, second.baseAddress!, count) == 0
-                    else { return false }
-                    if count == 0 { return true }
-                    offset += Int64(count)
-                }
+        let (first, second) = (PlaintextBuffer(), PlaintextBuffer())
+        var offset: Int64 = 0
+        while true {
+            let count = try one(first.bytes, offset)
+            guard try other(second.bytes, offset) == count,
+                memcmp(first.bytes.baseAddress!, second.bytes.baseAddress!, count) == 0
+            else { return false }
+            if count == 0 { return true }
+            offset += Int64(count)
+            if count == first.bytes.count {
+                first.grow()
+                second.grow()
             }
         }
-    }
-
-    private static func withBuffer<R>(
-        _ body: (UnsafeMutableRawBufferPointer) throws(DataProtectionError) -> R
-    ) throws(DataProtectionError) -> R {
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
-        buffer.initializeMemory(as: UInt8.self, repeating: 0)
-        defer {
-            SecretBytes.wipe(buffer)
-            buffer.deallocate()
-        }
-        return try body(buffer)
     }
 }
 

@@ -5,6 +5,8 @@ import Glibc
 final class StandardInput {
     private let descriptor: Int32
     private let buffer: UnsafeMutableRawBufferPointer
+    /// How many bytes at the beginning have held input. Only these are wiped: most input is short.
+    private var filled = 0
     /// A terminal goes on after its end of file (Ctrl-D); we do not.
     private var isAtEnd = false
 
@@ -14,11 +16,10 @@ final class StandardInput {
     init(pieceSize: Int, descriptor: Int32 = 0) {
         self.descriptor = descriptor
         buffer = .allocate(byteCount: pieceSize, alignment: 4096)
-        buffer.initializeMemory(as: UInt8.self, repeating: 0)
     }
 
     deinit {
-        SecretBytes.wipe(buffer)
+        SecretBytes.wipe(UnsafeMutableRawBufferPointer(rebasing: buffer[..<filled]))
         buffer.deallocate()
     }
 
@@ -52,6 +53,7 @@ final class StandardInput {
             let count = Glibc.read(descriptor, buffer.baseAddress! + offset, buffer.count - offset)
             if count >= 0 {
                 isAtEnd = count == 0
+                filled = max(filled, offset + count)
                 return count
             }
             guard errno == EINTR || errno == EAGAIN else {

@@ -25,11 +25,17 @@ struct SecretsProgram {
     }
 
     /// Copies them into a backup as they are stored.
-    func copy(into backup: Backup) throws -> ExitStatus {
-        guard try hasSecrets else { return .done }
+    ///
+    /// - Parameter removesDeleted: whether to remove copies of secrets that are no longer in the store.
+    func copy(into backup: Backup, removingDeleted removesDeleted: Bool) throws -> ExitStatus {
+        guard try hasSecrets else {
+            if try backup.hasSecrets() { StandardError.warnOfNoSecrets(in: backup.path) }
+            return .done
+        }
         let names = try backup.secretsKeyNames(of: keybag).encoded
         return try run(
-            ["copy-to-backup"], in: backup, SecretBytes(byteCount: names.count) { $0.copyBytes(from: names) })
+            ["copy-to-backup"] + (removesDeleted ? ["--delete"] : []), in: backup,
+            SecretBytes(byteCount: names.count) { $0.copyBytes(from: names) })
     }
 
     /// Brings those of a backup back.

@@ -29,7 +29,7 @@ struct BackUp: ParsableCommand {
     var paths: [PathsArgument] = []
     @Flag(help: "After a rotation: add the new class keys. Asks for the backup's passphrase.")
     var newKeybag = false
-    @Flag(help: "Delete files from the backup that no longer exist in the named directories.")
+    @Flag(help: "Delete from the backup files that no longer exist in the named directories, and deleted secrets.")
     var delete = false
     @Flag(help: "Print JSON: every file, and a summary.")
     var json = false
@@ -54,7 +54,9 @@ struct BackUp: ParsableCommand {
         Interruption.watch()
         let report = BackupReport(.backup, isJSON: json, total: isatty(2) == 1 ? BackupReport.bytes(below: roots) : 0)
         pass.run(roots, while: Interruption.goesOn) { report.add($0) }
-        if Interruption.goesOn() { report.add { try SecretsProgram(keybag: keybag).copy(into: backup) } }
+        if Interruption.goesOn() {
+            report.add { try SecretsProgram(keybag: keybag).copy(into: backup, removingDeleted: delete) }
+        }
         try report.finish()
     }
 

@@ -24,12 +24,7 @@ struct Cat: ParsableCommand {
 
     func run() throws {
         let keybags = Keybags(keybag)
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
-        buffer.initializeMemory(as: UInt8.self, repeating: 0)
-        defer {
-            SecretBytes.wipe(buffer)
-            buffer.deallocate()
-        }
+        let buffer = PlaintextBuffer()
         let outcome = Outcome()
         for file in try files.stored() {
             do {
@@ -47,11 +42,11 @@ struct Cat: ParsableCommand {
     private struct OutputFailure: Error { let failure: Failure }
 
     private func copy(
-        _ path: FilePath, _ keybags: Keybags, through buffer: UnsafeMutableRawBufferPointer
+        _ path: FilePath, _ keybags: Keybags, through buffer: PlaintextBuffer
     ) throws {
         let opened = try keybags.reading(path) { keybag throws(DataProtectionError) in
             let lower = try LowerFile(regular: path, flags: O_RDONLY)
-            let beginning = range == nil ? buffer : UnsafeMutableRawBufferPointer(start: nil, count: 0)
+            let beginning = range == nil ? buffer.bytes : UnsafeMutableRawBufferPointer(start: nil, count: 0)
             return try ProtectedFile.reading(lower, into: beginning, keybag: keybag)
         }
         let file = opened.file
@@ -61,7 +56,7 @@ struct Cat: ParsableCommand {
         var first = opened.count
         while offset < wanted.upperBound {
             let piece = UnsafeMutableRawBufferPointer(
-                rebasing: buffer.prefix(Int(min(Int64(buffer.count), wanted.upperBound - offset))))
+                rebasing: buffer.bytes.prefix(Int(min(Int64(buffer.bytes.count), wanted.upperBound - offset))))
             let count: Int
             do throws(DataProtectionError) {
                 if let read = first.take() { count = read } else { count = try file.read(into: piece, at: offset) }
@@ -74,6 +69,7 @@ struct Cat: ParsableCommand {
             try write(UnsafeRawBufferPointer(rebasing: piece[..<count]))
             offset += Int64(count)
             if count < piece.count { break }  // the end
+            buffer.grow()
         }
         let findings = try Self.findings(in: file)
         try file.close()

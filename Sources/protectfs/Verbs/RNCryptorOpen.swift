@@ -47,13 +47,9 @@ struct RNCryptorOpen: ParsableCommand {
     func run() throws {
         Interruption.watch()
         let source = try MessageSource(file.path)
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: RNCryptorOpener.longestPiece, alignment: 4096)
-        buffer.initializeMemory(as: UInt8.self, repeating: 0)
-        defer {
-            SecretBytes.wipe(buffer)
-            buffer.deallocate()
-        }
-        if isToStandardOutput { try print(source, buffer) } else { try protect(source, buffer) }
+        let buffer = PlaintextBuffer(count: RNCryptorOpener.longestPiece)
+        defer { withExtendedLifetime(buffer) {} }
+        if isToStandardOutput { try print(source, buffer.bytes) } else { try protect(source, buffer.bytes) }
     }
 
     private func print(_ source: MessageSource, _ buffer: UnsafeMutableRawBufferPointer) throws {

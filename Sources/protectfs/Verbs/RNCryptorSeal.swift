@@ -82,28 +82,19 @@ struct RNCryptorSeal: ParsableCommand {
     ) throws {
         let size = try file.size()
         let progress = Progress("sealing", total: size)
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
-        let sealed = UnsafeMutableRawBufferPointer.allocate(
-            byteCount: buffer.count + RNCryptorSealer.slack, alignment: 4096)
-        buffer.initializeMemory(as: UInt8.self, repeating: 0)
-        sealed.initializeMemory(as: UInt8.self, repeating: 0)
-        defer {
-            SecretBytes.wipe(buffer)
-            SecretBytes.wipe(sealed)
-            buffer.deallocate()
-            sealed.deallocate()
-        }
+        let buffer = PlaintextBuffer(count: 1 << 20)
+        let sealed = PlaintextBuffer(count: buffer.bytes.count + RNCryptorSealer.slack)
         try sealer.header.withUnsafeBytes(body)
         var done: Int64 = 0
-        while case let count = try file.read(into: buffer, at: done), count > 0 {
+        while case let count = try file.read(into: buffer.bytes, at: done), count > 0 {
             if Interruption.isRequested { throw Failure(.interrupted, "interrupted; no file was written") }
             let message: Int
             do throws(RNCryptorError) {
-                message = try sealer.seal(UnsafeRawBufferPointer(rebasing: buffer[..<count]), into: sealed)
+                message = try sealer.seal(buffer.prefix(count), into: sealed.bytes)
             } catch {
                 throw error.failure(quoted(file.path))
             }
-            try body(UnsafeRawBufferPointer(rebasing: sealed[..<message]))
+            try body(sealed.prefix(message))
             done += Int64(count)
             progress.show(done)
         }

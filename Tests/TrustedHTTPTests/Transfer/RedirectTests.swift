@@ -75,7 +75,7 @@ struct RedirectTests {
     }
 
     @Test(
-        "Only a server that got the body acknowledges it",
+        "An answer counts only from a server that got the body, or after a 303 within that server",
         arguments: [
             (["/b"], true), (["https://example.org:443/b", "/c"], true), (["https://example.com/b"], false),
             (["https://example.org:8443/b"], false), (["/b", "https://example.com/c"], false),
@@ -90,7 +90,9 @@ struct RedirectTests {
                     status: status, headers: [HTTPHeader("Location", location)], url: request.url, version: "2")
                 request = try Redirect.next(request, after: response, count: index + 1)
             }
-            #expect(request.body == nil && request.hasLostBody != isAcknowledged, "\(method) \(status)")
+            // By 301 and 302 a server may ask for a login.
+            let counts = isAcknowledged && status == 303
+            #expect(request.body == nil && request.hasLostBody != counts, "\(method) \(status)")
         }
         // One that gets the body, because the request says so, acknowledges it.
         var request = HTTPRequest(try #require(URL(string: "https://example.org/a")))
