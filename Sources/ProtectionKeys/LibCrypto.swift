@@ -5,17 +5,6 @@ import CSecretMemory
 ///
 /// Buffers come in and go out as raw pointers so that secret bytes are never copied into Swift values.
 enum LibCrypto {
-    /// Fetched once: an implicit fetch per operation costs more than sealing 4 KiB.
-    struct Fetched<Pointer>: @unchecked Sendable {  // libcrypto's method objects are immutable
-        let pointer: Pointer
-
-        /// - Parameter fetch: must allocate nothing that later holds a key.
-        init(_ fetch: @autoclosure () -> Pointer) {
-            protectfs_begin_fetch()
-            defer { protectfs_end_fetch() }
-            pointer = fetch()
-        }
-    }
     private static let gcm = Fetched(EVP_CIPHER_fetch(nil, "AES-256-GCM", nil))
     private static let wrapCipher = Fetched(EVP_CIPHER_fetch(nil, "AES-256-WRAP", nil))
     private static let sha256Method = Fetched(EVP_MD_fetch(nil, "SHA256", nil))
