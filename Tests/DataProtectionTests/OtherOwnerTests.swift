@@ -24,6 +24,12 @@ import Testing
             try #require(acl.terminationStatus == 0, "setfacl(1)")
             try #require(chmod(theirs.string, 0o766) == 0 && chown(theirs.string, 12345, 12345) == 0)
             try #require(chmod(place.path.string, 0o755) == 0)
+            // Of each user that ``AnotherUser`` may become, with a group that it does not belong to.
+            for number in 0..<uid_t(64) {
+                let own = place.path.appending("own-\(number)")
+                try own.overwrite([1])
+                try #require(chown(own.string, 1_900_000_000 + number, 12345) == 0 && chmod(own.string, 0o2674) == 0)
+            }
             await #expect(processExitsWith: .success) { [name = theirs.string as String] in
                 let home = try AnotherUser.become()
                 func made(_ name: String) throws -> LowerFile {
@@ -42,6 +48,13 @@ import Testing
                     #expect(try !letsOthers(file))
                     #expect(try file.status().st_mode & 0o700 == 0o700)
                 }
+                // What the group of a file may do counts for no other group.
+                let foreign = FilePath(name).removingLastComponent().appending("own-\(geteuid() - 1_900_000_000)")
+                let ofGroup = try LowerFile(foreign, flags: O_RDONLY)
+                let (afterIt, ofIt) = (try made("after it"), try made("of it"))
+                try FileAttributes.inherit(from: ofGroup, to: afterIt)
+                try FileAttributes.copy(from: ofGroup, to: ofIt, keepingOwner: false)
+                for file in [afterIt, ofIt] { #expect(try file.status().st_mode & 0o7777 == 0o604) }
                 // Of a file of one's own everything stays.
                 let own = try made("own")
                 try #require(chmod(own.path.string, 0o754) == 0)

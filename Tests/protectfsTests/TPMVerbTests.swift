@@ -106,6 +106,13 @@ struct TPMVerbTests {
         #expect(try sandbox.run("lock", "--keybag", copy).status == 0)
         #expect(try unlock().status == 0)
         #expect(try sandbox.run("cat", "diary").text == "secret")
+        // The recovery code needs no TPM, and what it sets does not either.
+        let code = try #require(done.text.split(separator: "\n").first)
+        let recovered = try sandbox.run(
+            "passcode", "--with-recovery-code", "--recovery-code-fd", "3", "--new-passcode-fd", "3",
+            passcodes: Data("\(code)\nanother passcode of mine\n".utf8))
+        expect(0, "the keybag is no longer bound to the TPM", recovered)
+        #expect(try sandbox.run("tpm", "status").text.hasPrefix("not bound"))
     }
 
     @Test("init --tpm makes a bound keybag, and none if there is no TPM; erase destroys the secret")

@@ -1,48 +1,77 @@
 import Glibc
 import SystemPackage
 
-/// What a file carries beside its bytes: owner, mode, times, extended attributes and with them ACLs.
+/// What a file carries beside its bytes: owner, group, mode, times, extended attributes and with them ACLs.
 package enum FileAttributes {
-    /// Copies mode, times, extended attributes, ACL and, unless `keepingOwner` is false, the owner.
+    /// Copies mode, times, extended attributes, ACL, the group where that is allowed and, unless `keepingOwner` is false, the owner.
     ///
-    /// - Parameter keepingOwner: false: the copy belongs to the caller, and never runs as another user. If the source is another user's file, the
-    ///   copy also gets no ACL and no permissions for group and others, because the other user chose them. Directories keep theirs.
+    /// - Parameter keepingOwner: false: the copy belongs to the caller, and never runs as another user. A file then has only those permissions
+    ///   that its owner and group keep: see ``Permissions``. Directories keep all of theirs.
     package static func copy(
         from source: LowerFile, to target: LowerFile, keepingOwner: Bool = true
     ) throws(DataProtectionError) {
         let status = try source.status()
-        let own = try target.status()
         let isDirectory = status.st_mode & S_IFMT == S_IFDIR
-        // By the caller, not by the copy: a file system may give all files to one user.
-        let isOthers = !keepingOwner && !isDirectory && status.st_uid != geteuid()
+        let own = try target.status()
         if keepingOwner, own.st_uid != status.st_uid || own.st_gid != status.st_gid {
             _ = try retrying(target.path, "fchown") { fchown(target.descriptor, status.st_uid, status.st_gid) }
         }
+        // By the caller, not by the copy: a file system may give all files to one user.
+        let isOthers = !keepingOwner && status.st_uid != geteuid()
+        if !keepingOwner, !isOthers { _ = fchown(target.descriptor, uid_t.max, status.st_gid) }
+        let permissions =
+            keepingOwner || isDirectory
+            ? Permissions.all : Permissions(ofOwner: !isOthers, group: try target.status().st_gid == status.st_gid)
         // The mode comes last: a read-only file takes no attributes from an ordinary user.
-        try ExtendedAttributes.copy(from: source, to: target, withoutACL: isOthers) { name in
+        try ExtendedAttributes.copy(from: source, to: target, withoutACL: permissions != .all) { name in
             name.hasPrefix("user.") || name == ExtendedAttributes.accessACL
         }
         // Directories also keep the setgid and sticky bits: they say what may be done in them.
-        let ofCopies: mode_t = isDirectory ? 0o3777 : isOthers ? 0o700 : 0o777
-        let mode = status.st_mode & (keepingOwner ? 0o7777 : ofCopies)
+        let ofCopies: mode_t = isDirectory ? 0o3777 : 0o777
+        let mode = status.st_mode & (keepingOwner ? 0o7777 : ofCopies) & permissions.mask
         _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, mode) }
         var times = [status.st_atim, status.st_mtim]
         _ = try retrying(target.path, "futimens") { futimens(target.descriptor, &times) }
     }
 
-    /// Gives a file that replaces another one its owner, if that is allowed, and then its mode and ACL.
-    ///
-    /// If the owner changes, the file gets no ACL and no permissions for group and others: the old owner chose them, and `unprotect` trusts the
-    /// owner's choice.
+    /// Gives a file that replaces another one its owner and group, if that is allowed, and then its mode and ACL, as far as ``Permissions`` goes.
     package static func inherit(from source: LowerFile, to target: LowerFile) throws(DataProtectionError) {
         let status = try source.status()
         _ = fchown(target.descriptor, status.st_uid, status.st_gid)
-        let isOwners = try target.status().st_uid == status.st_uid
-        try ExtendedAttributes.copy(from: source, to: target, withoutACL: !isOwners) {
+        let now = try target.status()
+        let permissions = Permissions(
+            ofOwner: now.st_uid == status.st_uid, group: now.st_gid == status.st_gid)
+        try ExtendedAttributes.copy(from: source, to: target, withoutACL: permissions != .all) {
             $0 == ExtendedAttributes.accessACL
         }
-        let mode = status.st_mode & (isOwners ? 0o7777 : 0o700)
+        let mode = status.st_mode & 0o7777 & permissions.mask
         _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, mode) }
+    }
+
+    /// What is taken over of mode and ACL. `unprotect` trusts that the owner has chosen who may read a file.
+    package enum Permissions {
+        case all
+        /// The group is another one: nothing for it, and no ACL.
+        case withoutGroup
+        /// Another user has chosen them: nothing for group and others, no ACL, and no set-user-id bit.
+        case ofOwnerOnly
+
+        init(ofOwner isOwners: Bool, group isGroups: Bool) {
+            self = !isOwners ? .ofOwnerOnly : isGroups ? .all : .withoutGroup
+        }
+
+        /// Of a copy, or of another file, with this status.
+        package init(of copy: stat, copiedFrom original: stat) {
+            self.init(ofOwner: original.st_uid == geteuid(), group: copy.st_gid == original.st_gid)
+        }
+
+        package var mask: mode_t {
+            switch self {
+            case .all: 0o7777
+            case .withoutGroup: 0o5707
+            case .ofOwnerOnly: 0o700
+            }
+        }
     }
 }
 

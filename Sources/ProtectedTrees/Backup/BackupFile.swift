@@ -184,8 +184,7 @@ package struct BackupFile {
             let old = try? directory.file(name, flags: O_RDONLY, path: directory.path.entry(name)),
             try state.heads.isUnchanged(in: old)
         else { return nil }
-        // Of another user's file a copy has only the owner's part.
-        let kept: mode_t = now.st_uid == geteuid() ? 0o777 : 0o700
+        let kept = 0o777 & FileAttributes.Permissions(of: there, copiedFrom: now).mask
         let hasMode = there.st_mode & 0o777 == now.st_mode & kept | S_IRUSR
         if !hasMode || !now.st_ctim.isBefore(there.st_ctim) { try copyAttributes(from: file, to: old) }
         return old

@@ -67,8 +67,14 @@ struct Passcode: ParsableCommand {
         let new = try newPasscode()
         let code = try NewRecoveryCode.make()
         try NewRecoveryCode.show(code, asking: NewRecoveryCode.canAsk(isTyped: recoveryDescriptor == nil))
+        let wasBound = keybag.isBoundToHardware
         do throws(DataProtectionError) { try opened.recover(passcode: new, recoveryCode: code) } catch {
             throw NewRecoveryCode.failure(error, keepsOld: true)
+        }
+        if wasBound, !keybag.isBoundToHardware {
+            StandardError.line(.note, "the keybag is no longer bound to the TPM")
+            StandardError.line(
+                .hint, "to bind it again: protectfs tpm enroll\(KeybagOption.words(for: keybag.directory))")
         }
     }
 
