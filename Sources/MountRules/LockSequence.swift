@@ -50,6 +50,8 @@ package struct LockSequence: Sendable {
     private var earlier = 0
     /// Files that may have cached pages, with the class at their last read.
     private var cached: [UInt64: ProtectionClass] = [:]
+    /// Of these, files of which reads are under way that nothing was cached for before, and how many.
+    private var awaited: [UInt64: Int] = [:]
     /// How often files are open.
     private var opened: [UInt64: Int] = [:]
     /// Files that were closed and whose pages are being dropped, and how often.
@@ -68,6 +70,7 @@ package struct LockSequence: Sendable {
     package mutating func begins(_ node: UInt64, of protectionClass: ProtectionClass) -> Read? {
         if protectionClass == .complete, phase != .open { return nil }
         recent += 1
+        if cached[node] == nil || awaited[node] != nil { awaited[node, default: 0] += 1 }
         // Now, because the kernel may close the file before it is said that the read has ended.
         cached[node] = protectionClass
         return Read(node: node, protectionClass: protectionClass, turn: turn)
@@ -77,8 +80,15 @@ package struct LockSequence: Sendable {
     ///
     /// - Parameter hasPages: whether the kernel got any bytes.
     package mutating func ended(_ read: Read, hasPages: Bool) -> Action {
-        // Once more, because a sequence may have passed meanwhile.
-        if hasPages { cached[read.node] = read.protectionClass }
+        if hasPages {
+            // Once more, because a sequence may have passed meanwhile.
+            cached[read.node] = read.protectionClass
+            awaited[read.node] = nil
+        } else if let others = awaited[read.node] {
+            // A read that found no key leaves nothing. Else it would begin a sequence, which refuses the first reads after an unlock.
+            awaited[read.node] = others > 1 ? others - 1 : nil
+            if others == 1 { cached[read.node] = nil }
+        }
         if read.turn == turn {
             recent -= 1
             return .nothing
@@ -105,7 +115,7 @@ package struct LockSequence: Sendable {
         let asked = cached.filter { $0.value != .complete && opened[$0.key] != nil }
         let going = Set(cached.keys).subtracting(asked.keys).union(closing.keys)
         // What is read from now on is noted anew.
-        cached = [:]
+        (cached, awaited) = ([:], [:])
         return .drop(Leaving(going.sorted(), unlessReadable: asked.keys.sorted()))
     }
 
@@ -129,6 +139,7 @@ package struct LockSequence: Sendable {
     package mutating func closes(_ node: UInt64) -> Bool {
         guard let count = opened[node] else { return false }
         opened[node] = count > 1 ? count - 1 : nil
+        awaited[node] = nil
         guard count == 1, cached.removeValue(forKey: node) != nil else { return false }
         closing[node, default: 0] += 1
         return true
@@ -141,5 +152,5 @@ package struct LockSequence: Sendable {
     }
 
     /// The kernel has given up a node, and its pages with it.
-    package mutating func forget(_ node: UInt64) { cached[node] = nil }
+    package mutating func forget(_ node: UInt64) { (cached[node], awaited[node]) = (nil, nil) }
 }

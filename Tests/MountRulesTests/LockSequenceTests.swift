@@ -37,6 +37,32 @@ struct LockSequenceTests {
         return try #require(read)
     }
 
+    @Test("A read that finds no key leaves nothing to be dropped, unless another one has got pages, or may get some")
+    func refusedReads() throws {
+        var sequence = LockSequence()
+        sequence.opens(1)
+        func end(_ read: LockSequence.Read, hasPages: Bool) {
+            let action = sequence.ended(read, hasPages: hasPages)
+            #expect(action == .nothing)
+        }
+        let first = try Self.admitted(&sequence, 1, of: .complete)
+        let second = try Self.admitted(&sequence, 1, of: .complete)
+        end(first, hasPages: false)
+        #expect(sequence.hasCompletePages, "the other one may get some")
+        end(second, hasPages: false)
+        #expect(!sequence.hasCompletePages)
+        let third = try Self.admitted(&sequence, 1, of: .complete)
+        let fourth = try Self.admitted(&sequence, 1, of: .complete)
+        end(third, hasPages: true)
+        end(fourth, hasPages: false)
+        #expect(sequence.hasCompletePages)
+        let fifth = try Self.admitted(&sequence, 1, of: .complete)
+        end(fifth, hasPages: false)
+        #expect(sequence.hasCompletePages)
+        let action = sequence.lock()
+        #expect(action == .drop(Leaving([1])))
+    }
+
     @Test("At a lock the pages of open complete files go, and those of other open files unless they stay readable")
     func open() throws {
         let nodes = zip([7, 5, 6, 4], Self.classes).map { (node: UInt64($0), protectionClass: $1) }
