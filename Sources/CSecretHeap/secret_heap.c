@@ -4,8 +4,8 @@
 //
 // Blocks of a power of two, each with its size in front; what is given back is wiped and kept for the next of that size. What is larger
 // than a block has a mapping of its own. Tables of algorithms hold no secrets and come from malloc(3): see protectfs_begin_fetch.
-// OpenSSL's own secure heap, CRYPTO_secure_malloc(3), would not do: libcrypto takes from it only
-// what it calls secret itself, which cipher contexts are not, and it can be read through /proc/PID/mem.
+// OpenSSL's own secure heap, CRYPTO_secure_malloc(3), would not do: libcrypto takes from it only what it calls secret itself, which
+// cipher contexts are not, and it can be read through /proc/PID/mem.
 #define _GNU_SOURCE
 #include "secret_heap.h"
 

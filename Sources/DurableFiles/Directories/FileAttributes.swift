@@ -5,8 +5,8 @@ import SystemPackage
 package enum FileAttributes {
     /// Copies mode, times, extended attributes, ACL, the group where that is allowed and, unless `keepingOwner` is false, the owner.
     ///
-    /// - Parameter keepingOwner: false: the copy belongs to the caller, and never runs as another user. A file then has only those permissions
-    ///   that its owner and group keep: see ``Permissions``. Directories keep all of theirs.
+    /// - Parameter keepingOwner: false: the copy belongs to the caller, and never runs as another user. Of a file, mode and ACL are copied only as
+    ///   far as ``Permissions`` allows. Directories keep all of theirs.
     package static func copy(
         from source: LowerFile, to target: LowerFile, keepingOwner: Bool = true
     ) throws(DataProtectionError) {
@@ -34,7 +34,8 @@ package enum FileAttributes {
         _ = try retrying(target.path, "futimens") { futimens(target.descriptor, &times) }
     }
 
-    /// Gives a file that replaces another one its owner and group, if that is allowed, and then its mode and ACL, as far as ``Permissions`` goes.
+    /// Gives a file that replaces another one its owner and group, if that is allowed, and then its mode and ACL, as far as
+    /// ``Permissions`` allows.
     package static func inherit(from source: LowerFile, to target: LowerFile) throws(DataProtectionError) {
         let status = try source.status()
         _ = fchown(target.descriptor, status.st_uid, status.st_gid)
@@ -48,19 +49,19 @@ package enum FileAttributes {
         _ = try retrying(target.path, "fchmod") { fchmod(target.descriptor, mode) }
     }
 
-    /// What is taken over of mode and ACL. `unprotect` trusts that the owner has chosen who may read a file.
+    /// How much of mode and ACL is copied. `unprotect` trusts that the owner has chosen who may read a file.
     package enum Permissions {
         case all
-        /// The group is another one: nothing for it, and no ACL.
+        /// The group is another one: it gets no permissions, and no ACL is copied.
         case withoutGroup
-        /// Another user has chosen them: nothing for group and others, no ACL, and no set-user-id bit.
+        /// Another user chose them: group and others get no permissions, and neither ACL nor set-user-id bit is copied.
         case ofOwnerOnly
 
         init(ofOwner isOwners: Bool, group isGroups: Bool) {
             self = !isOwners ? .ofOwnerOnly : isGroups ? .all : .withoutGroup
         }
 
-        /// Of a copy, or of another file, with this status.
+        /// Of a copy that the caller made.
         package init(of copy: stat, copiedFrom original: stat) {
             self.init(ofOwner: original.st_uid == geteuid(), group: copy.st_gid == original.st_gid)
         }
